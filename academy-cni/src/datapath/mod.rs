@@ -1,0 +1,19 @@
+//! The maps and programs of the data plane: the only part that talks to BPF.
+
+mod endpoints;
+mod hooks;
+mod pins;
+mod ports;
+mod probe;
+mod rows;
+mod sweep;
+mod tc;
+mod types;
+mod uninstall;
+mod uplinks;
+
+pub use self::{
+    pins::Datapath,
+    probe::probe,
+    types::{AttachMode, EndpointSpec, HostLink, HostState, PortHolder, PortRow, PortRowKey},
+};

@@ -1,0 +1,111 @@
+//! Conversations: finding them, opening them, following them until they close.
+
+pub mod follow;
+pub mod note;
+pub mod open;
+pub mod step;
+
+use academy_common::{Endpoint, Flow, FlowKey, FlowState, FlowVerdict};
+
+use crate::{
+    counters::count,
+    ip::Ip,
+    maps::{self, Row, Table},
+    parse::Headers,
+    rewrite::Tuple,
+};
+
+/// A live conversation that a packet belongs to.
+pub struct Found<A: 'static> {
+    /// The row of the packet's direction, in place.
+    pub row: Row<A>,
+    /// A copy of the row.
+    pub flow: &'static Flow<A>,
+    /// The endpoint that the conversation is with.
+    pub endpoint: &'static Endpoint,
+}
+
+impl<A: Ip> Found<A> {
+    /// The table that the row is in: its state says so.
+    #[inline(always)]
+    #[must_use]
+    pub fn table(&self) -> Table {
+        if self.flow.state == FlowState::Established as u8 { Table::Flows } else { Table::Opening }
+    }
+
+    /// What the packet's addresses and ports become.
+    #[inline(always)]
+    #[must_use]
+    pub fn tuple(&self) -> Tuple<A> {
+        Tuple::of(self.flow)
+    }
+}
+
+/// What is known of a packet's conversation. Two plain fields: the verifier follows no enum in an
+/// enum, whose tags hide in pointers.
+pub struct Search<A: 'static> {
+    /// The live conversation that the packet belongs to.
+    pub found: Option<Found<A>>,
+    /// It is somebody else's conversation.
+    pub noted: bool,
+}
+
+/// Finds the live conversation of a packet. Rows made under a dead endpoint, and closed ones that
+/// a SYN reuses, are removed in passing and count as none.
+#[inline(always)]
+pub fn find<A: Ip>(headers: &Headers<A>, now: u64) -> Search<A> {
+    let none = Search { found: None, noted: false };
+    let Some((row, table)) = maps::find_flow(&headers.key) else {
+        return none;
+    };
+    let Some(flow) = maps::keep(&row) else {
+        return none;
+    };
+    if flow.verdict == FlowVerdict::Kernel as u8 {
+        return Search { noted: note::counts(&row, table, flow, headers, now), ..none };
+    }
+    let endpoint = endpoint_of(flow);
+    let reused = flow.state == FlowState::Closing as u8 && headers.tcp.opens();
+    match endpoint {
+        Some(endpoint) if !reused => {
+            Search { found: Some(Found { row, flow, endpoint }), noted: false }
+        }
+        _ => {
+            forget(&headers.key, flow);
+            none
+        }
+    }
+}
+
+/// The endpoint that a conversation is with, if it still is the one that it was opened with.
+#[inline(always)]
+#[must_use]
+pub fn endpoint_of<A: Ip>(flow: &Flow<A>) -> Option<&'static Endpoint> {
+    maps::endpoint(flow.endpoint).filter(|endpoint| endpoint.generation == flow.generation)
+}
+
+/// The key of the other direction's row: what this direction's packets look like once translated,
+/// turned around.
+#[inline(always)]
+#[must_use]
+pub fn other_key<A: Ip>(flow: &Flow<A>, protocol: u8) -> FlowKey<A> {
+    FlowKey {
+        source: flow.destination,
+        destination: flow.source,
+        source_port: flow.destination_port,
+        destination_port: flow.source_port,
+        protocol,
+        padding: [0; 3],
+    }
+}
+
+/// Removes both rows of a conversation, wherever they are.
+#[inline(never)]
+pub fn forget<A: Ip>(key: &FlowKey<A>, flow: &Flow<A>) {
+    let other = other_key(flow, key.protocol);
+    for table in [Table::Flows, Table::Opening] {
+        maps::remove_flow(table, key);
+        maps::remove_flow(table, &other);
+    }
+    count(|counters| Some(&mut counters.dead_rows));
+}
