@@ -48,7 +48,8 @@ impl Datapath {
         for row in rows.iter().take(budget * LOOKS) {
             // Programs insert and remove meanwhile: a walk that loses its place ends.
             let Ok((key, flow)) = row else { break };
-            if is_over(&key, &flow, live, now) {
+            let other = rows.get(&other_key(&key, &flow), 0).ok();
+            if is_over(&key, &flow, other.as_ref(), live, now) {
                 dead.push(key);
                 if dead.len() == budget {
                     break;
@@ -65,26 +66,51 @@ impl Datapath {
     }
 }
 
-fn is_over<A>(key: &FlowKey<A>, flow: &Flow<A>, live: &Map<u32, u64>, now: u64) -> bool {
+/// The key of the other direction's row: the translated tuple, turned around.
+fn other_key<A: Copy>(key: &FlowKey<A>, flow: &Flow<A>) -> FlowKey<A> {
+    FlowKey {
+        source: flow.destination,
+        destination: flow.source,
+        source_port: flow.destination_port,
+        destination_port: flow.source_port,
+        protocol: key.protocol,
+        padding: [0; 3],
+    }
+}
+
+/// Whether a conversation is over: its endpoint is gone, or neither side has spoken for long. One
+/// side alone may be silent for as long as it likes, as in a stream of datagrams without answers.
+fn is_over<A>(
+    key: &FlowKey<A>,
+    flow: &Flow<A>,
+    other: Option<&Flow<A>>,
+    live: &Map<u32, u64>,
+    now: u64,
+) -> bool {
     let translated = flow.verdict == FlowVerdict::Translate as u8;
     if translated && live.get(&flow.endpoint) != Some(&flow.generation) {
         return true;
     }
-    let state = flow.state;
-    let limit = if key.protocol == protocol::TCP {
-        if state == FlowState::Closing as u8 {
+    let last_seen = other.map_or(flow.last_seen, |other| other.last_seen.max(flow.last_seen));
+    now.saturating_sub(last_seen) > idle_limit(key.protocol, flow, other)
+}
+
+/// How long both sides may be silent, nanoseconds.
+fn idle_limit<A>(transport: u8, flow: &Flow<A>, other: Option<&Flow<A>>) -> u64 {
+    if transport == protocol::TCP {
+        let reset = flow.seen | other.map_or(0, |other| other.seen);
+        if flow.state == FlowState::Closing as u8 {
             TCP_CLOSING
-        } else if state == FlowState::Opening as u8 || flow.seen & seen::RST != 0 {
+        } else if flow.state == FlowState::Opening as u8 || reset & seen::RST != 0 {
             TCP_OPENING
         } else {
             TCP_ESTABLISHED
         }
-    } else if flow.seen & seen::SPOKE == 0 {
+    } else if flow.seen & other.map_or(u8::MAX, |other| other.seen) & seen::SPOKE == 0 {
         UDP_ONE_WAY
     } else {
         UDP_BOTH_WAYS
-    };
-    now.saturating_sub(flow.last_seen) > limit
+    }
 }
 
 /// CLOCK_MONOTONIC, nanoseconds, as the programs have it.
@@ -93,4 +119,56 @@ fn monotonic() -> u64 {
     // SAFETY: the clock exists, and the kernel fills in one `timespec`.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
     time.tv_sec.unsigned_abs() * SECOND + time.tv_nsec.unsigned_abs()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: u64 = 1_000_000 * SECOND;
+
+    fn row(endpoint: u32, last_seen_ago: u64, seen: u8) -> Flow<Ipv4> {
+        Flow {
+            endpoint,
+            generation: 7,
+            last_seen: NOW - last_seen_ago,
+            seen,
+            verdict: FlowVerdict::Translate as u8,
+            state: FlowState::Opening as u8,
+            ..Flow::default()
+        }
+    }
+
+    fn udp() -> FlowKey<Ipv4> {
+        FlowKey { protocol: protocol::UDP, ..FlowKey::default() }
+    }
+
+    fn live() -> Map<u32, u64> {
+        Map::from([(3, 7)])
+    }
+
+    #[test]
+    fn a_row_of_a_gone_or_another_endpoint_is_over() {
+        let spoke = row(3, 0, seen::SPOKE);
+        assert!(!is_over(&udp(), &spoke, None, &live(), NOW));
+        assert!(is_over(&udp(), &row(4, 0, seen::SPOKE), None, &live(), NOW));
+        assert!(is_over(&udp(), &spoke, None, &Map::from([(3, 8)]), NOW));
+    }
+
+    #[test]
+    fn a_silent_side_keeps_its_row_while_the_other_one_speaks() {
+        let silent = row(3, 10 * UDP_BOTH_WAYS, 0);
+        let speaks = row(3, 0, seen::SPOKE);
+        assert!(!is_over(&udp(), &silent, Some(&speaks), &live(), NOW));
+        assert!(!is_over(&udp(), &speaks, Some(&silent), &live(), NOW));
+    }
+
+    #[test]
+    fn an_exchange_without_an_answer_is_over_sooner() {
+        let asked = row(3, UDP_ONE_WAY + 1, seen::SPOKE);
+        let silent = row(3, UDP_ONE_WAY + 1, 0);
+        let answered = row(3, UDP_ONE_WAY + 1, seen::SPOKE);
+        assert!(is_over(&udp(), &asked, Some(&silent), &live(), NOW));
+        assert!(!is_over(&udp(), &asked, Some(&answered), &live(), NOW));
+    }
 }
