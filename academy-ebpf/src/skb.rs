@@ -1,6 +1,6 @@
 //! The packet in the kernel, and the helpers that act on it.
 
-use core::ptr;
+use core::{mem::MaybeUninit, ptr};
 
 use academy_common::marks;
 use aya_ebpf::{
@@ -29,6 +29,10 @@ const CURRENT_NETNS: u64 = u64::MAX;
 const PACKET_HOST: u32 = 0;
 /// `TCP_LISTEN` of the kernel's `tcp_states.h`.
 const TCP_LISTEN: u32 = 10;
+
+/// Room for bytes of a packet, aligned so that they are looked at in words.
+#[repr(C, align(8))]
+struct Room<T>(T);
 
 /// An skb at a TC hook.
 pub struct Skb {
@@ -227,17 +231,19 @@ impl Skb {
 impl Packet for Skb {
     #[inline(always)]
     fn load<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
-        let mut bytes = [0; N];
+        let mut bytes = Room(MaybeUninit::<[u8; N]>::uninit());
         // SAFETY: a valid context, and room for the length given. The helper also reaches bytes
         // that are not in the linear part.
         let failed = unsafe {
             helpers::generated::bpf_skb_load_bytes(
                 self.raw().cast(),
                 offset as u32,
-                bytes.as_mut_ptr().cast(),
+                bytes.0.as_mut_ptr().cast(),
                 N as u32,
             )
         };
+        // SAFETY: the helper has filled all of it in, whether or not it failed.
+        let bytes = unsafe { bytes.0.assume_init() };
         (failed == 0).then_some(bytes)
     }
 

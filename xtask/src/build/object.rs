@@ -25,6 +25,9 @@ pub fn build(ready: &Ready, trace: bool) -> Result<Vec<u8>> {
         format!("--cfg=bpf_target_arch=\"{}\"", env::consts::ARCH),
         format!("-Clinker={}", ready.linker.display()),
         "-Clink-arg=--btf".to_owned(),
+        // Otherwise every zeroing and every copy that may overlap becomes a call of a loop over
+        // bytes, several for each packet.
+        "-Clink-arg=--disable-expand-memcpy-in-order".to_owned(),
     ];
     let mut cargo = ready.compiler.cargo();
     cargo
