@@ -77,12 +77,12 @@ impl Frame {
 
 /// A packet that is translated: of a conversation, or opening one.
 #[inline(never)]
-fn translated<A: Ip>(skb: &mut Skb, endpoint: &Endpoint, frame: &Frame) -> Outcome {
+fn translated<A: Ip>(skb: &mut Skb, endpoint: &'static Endpoint, frame: &Frame) -> Outcome {
     let headers = Headers::<A>::read(skb, ETHERNET)?;
     let ifindex = skb.ifindex();
     source::check(skb, endpoint, ifindex, headers.key.source)?;
     let now = skb.now();
-    let search = flow::find(headers, now);
+    let search = flow::find_of(headers, now, ifindex, endpoint);
     if search.noted {
         return Err(Pass::Noted);
     }

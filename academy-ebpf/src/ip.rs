@@ -7,7 +7,9 @@ use aya_ebpf::bindings::{
     bpf_sock_tuple__bindgen_ty_1__bindgen_ty_2 as SocketTuple6,
 };
 
-use crate::{checksum::Difference, maps::Tables, packet::Packet, pass::Pass};
+use crate::{
+    checksum::Difference, maps::Tables, packet::Packet, parse::Headers, pass::Pass, rewrite::Tuple,
+};
 
 /// Length of an Ethernet header without tags.
 pub const ETHERNET: usize = 14;
@@ -34,7 +36,14 @@ pub struct Header<A> {
     pub length: usize,
     /// Length of what follows, as the header has it; 0 where it does not tell (a BIG TCP packet).
     pub payload: usize,
+    /// The header's own checksum, native byte order; 0 where it has none.
+    pub checksum: u16,
+    /// What follows, where it was read along: one read of both is cheaper than two.
+    pub next: Option<[u8; NEXT]>,
 }
+
+/// How much of a TCP header is looked at: up to its flags.
+pub const NEXT: usize = 14;
 
 /// An IP version: how its header is read and changed.
 pub trait Ip: Tables {
@@ -50,13 +59,12 @@ pub trait Ip: Tables {
     /// [`Pass::Malformed`], [`Pass::Fragment`], [`Pass::ExtensionHeader`].
     fn header<P: Packet>(packet: &P, offset: usize) -> Result<Header<Self>, Pass>;
 
-    /// Replaces both addresses of the header at `offset`, and its checksum where it has one.
-    /// `difference` is what the change of addresses makes.
-    fn set_addresses<P: Packet>(
+    /// Writes the tuple into the packet: addresses, ports, and the header's checksum where it has
+    /// one. `difference` is what the change of addresses makes.
+    fn set_tuple<P: Packet>(
         packet: &mut P,
-        offset: usize,
-        source: Self,
-        destination: Self,
+        headers: &Headers<Self>,
+        new: &Tuple<Self>,
         difference: Difference,
     ) -> Option<()>;
 
@@ -79,10 +87,10 @@ impl Ip for Ipv4 {
 
     #[inline(always)]
     fn header<P: Packet>(packet: &P, offset: usize) -> Result<Header<Self>, Pass> {
-        let bytes: [u8; IPV4] = packet.load(offset).ok_or(Pass::Malformed)?;
+        let (bytes, next) = with_next::<P, IPV4, { IPV4 + NEXT }>(packet, offset)?;
         let [version_and_length, _, total0, total1, _, _, fragment0, fragment1, _, protocol, ..] =
             bytes;
-        let [.., s0, s1, s2, s3, d0, d1, d2, d3] = bytes;
+        let [.., c0, c1, s0, s1, s2, s3, d0, d1, d2, d3] = bytes;
         let length = usize::from(version_and_length & 0x0f) * 4;
         if version_and_length >> 4 != 4 || length < IPV4 {
             return Err(Pass::Malformed);
@@ -102,22 +110,28 @@ impl Ip for Ipv4 {
             protocol,
             length,
             payload: total.saturating_sub(length),
+            checksum: u16::from_ne_bytes([c0, c1]),
+            next: if length == IPV4 { next } else { None },
         })
     }
 
     #[inline(always)]
-    fn set_addresses<P: Packet>(
+    fn set_tuple<P: Packet>(
         packet: &mut P,
-        offset: usize,
-        source: Self,
-        destination: Self,
+        headers: &Headers<Self>,
+        new: &Tuple<Self>,
         difference: Difference,
     ) -> Option<()> {
-        let checksum = u16::from_ne_bytes(packet.load(offset + 10)?);
-        let [c0, c1] = difference.apply(checksum).to_ne_bytes();
-        let [s0, s1, s2, s3] = source.octets;
-        let [d0, d1, d2, d3] = destination.octets;
-        packet.store(offset + 10, &[c0, c1, s0, s1, s2, s3, d0, d1, d2, d3])
+        let [c0, c1] = difference.apply(headers.checksum).to_ne_bytes();
+        let [s0, s1, s2, s3] = new.source.octets;
+        let [d0, d1, d2, d3] = new.destination.octets;
+        let ports @ [p0, p1, p2, p3] = new.ports();
+        if headers.transport == headers.network + IPV4 {
+            let all = [c0, c1, s0, s1, s2, s3, d0, d1, d2, d3, p0, p1, p2, p3];
+            return packet.store(headers.network + 10, &all);
+        }
+        packet.store(headers.network + 10, &[c0, c1, s0, s1, s2, s3, d0, d1, d2, d3])?;
+        packet.store(headers.transport, &ports)
     }
 
     #[inline(always)]
@@ -156,8 +170,11 @@ impl Ip for Ipv6 {
 
     #[inline(always)]
     fn header<P: Packet>(packet: &P, offset: usize) -> Result<Header<Self>, Pass> {
-        let [version, _, _, _, payload0, payload1, protocol, _] =
-            packet.load::<8>(offset).ok_or(Pass::Malformed)?;
+        let (bytes, next) = with_next::<P, IPV6, { IPV6 + NEXT }>(packet, offset)?;
+        let (start, addresses) = bytes.split_at(8);
+        let &[version, _, _, _, payload0, payload1, protocol, _] = start else {
+            return Err(Pass::Malformed);
+        };
         if version >> 4 != 6 {
             return Err(Pass::Malformed);
         }
@@ -168,27 +185,35 @@ impl Ip for Ipv6 {
             0 | 43 | 51 | 60 => return Err(Pass::ExtensionHeader),
             _ => {}
         }
-        let source = packet.load(offset + 8).ok_or(Pass::Malformed)?;
-        let destination = packet.load(offset + 24).ok_or(Pass::Malformed)?;
+        let (&[source, destination], _) = addresses.as_chunks::<16>() else {
+            return Err(Pass::Malformed);
+        };
         Ok(Header {
             source: Self { octets: source },
             destination: Self { octets: destination },
             protocol,
             length: IPV6,
             payload: usize::from(u16::from_be_bytes([payload0, payload1])),
+            checksum: 0,
+            next,
         })
     }
 
     #[inline(always)]
-    fn set_addresses<P: Packet>(
+    fn set_tuple<P: Packet>(
         packet: &mut P,
-        offset: usize,
-        source: Self,
-        destination: Self,
+        headers: &Headers<Self>,
+        new: &Tuple<Self>,
         _: Difference,
     ) -> Option<()> {
-        packet.store(offset + 8, &source.octets)?;
-        packet.store(offset + 24, &destination.octets)
+        // Extension headers are not carried: the ports follow the addresses.
+        let mut all = [0; 36];
+        let (source, rest) = all.split_first_chunk_mut::<16>()?;
+        let (destination, rest) = rest.split_first_chunk_mut::<16>()?;
+        *source = new.source.octets;
+        *destination = new.destination.octets;
+        *rest.first_chunk_mut::<4>()? = new.ports();
+        packet.store(headers.network + 8, &all)
     }
 
     #[inline(always)]
@@ -219,6 +244,23 @@ impl Ip for Ipv6 {
         tuple.__bindgen_anon_1.ipv6 = part;
         size_of::<SocketTuple6>() as u32
     }
+}
+
+/// Reads a header of `N` bytes and what follows it in one go, or the header alone where the packet
+/// is too short for that. `BOTH` is the sum.
+#[inline(always)]
+fn with_next<P: Packet, const N: usize, const BOTH: usize>(
+    packet: &P,
+    offset: usize,
+) -> Result<([u8; N], Option<[u8; NEXT]>), Pass> {
+    const { assert!(N + NEXT == BOTH) };
+    let Some(both) = packet.load::<BOTH>(offset) else {
+        return Ok((packet.load(offset).ok_or(Pass::Malformed)?, None));
+    };
+    let (Some(header), Some(next)) = (both.first_chunk(), both.last_chunk()) else {
+        return Err(Pass::Malformed);
+    };
+    Ok((*header, Some(*next)))
 }
 
 /// The address as the kernel's `__be32[4]`.

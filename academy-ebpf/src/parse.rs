@@ -16,6 +16,8 @@ pub struct Headers<A> {
     pub key: FlowKey<A>,
     /// The TCP fields; all zero for UDP.
     pub tcp: Tcp,
+    /// The IPv4 header's checksum, native byte order; 0 for IPv6.
+    pub checksum: u16,
 }
 
 /// The fields of a TCP header by which its conversation is followed (RFC 9293 3.1).
@@ -77,7 +79,10 @@ impl<A: Ip> Headers<A> {
             return Err(Pass::Malformed);
         }
         let (ports, tcp) = if tcp {
-            let bytes: [u8; 14] = packet.load(transport).ok_or(Pass::Malformed)?;
+            let bytes = match ip.next {
+                Some(next) => next,
+                None => packet.load(transport).ok_or(Pass::Malformed)?,
+            };
             let [p0, p1, p2, p3, s0, s1, s2, s3, a0, a1, a2, a3, _, flags] = bytes;
             let tcp = Tcp {
                 sequence: u32::from_be_bytes([s0, s1, s2, s3]),
@@ -86,7 +91,11 @@ impl<A: Ip> Headers<A> {
             };
             ([p0, p1, p2, p3], tcp)
         } else {
-            (packet.load(transport).ok_or(Pass::Malformed)?, Tcp::default())
+            let ports = match ip.next {
+                Some([p0, p1, p2, p3, ..]) => [p0, p1, p2, p3],
+                None => packet.load(transport).ok_or(Pass::Malformed)?,
+            };
+            (ports, Tcp::default())
         };
         let [s0, s1, d0, d1] = ports;
         Ok(Self {
@@ -101,6 +110,7 @@ impl<A: Ip> Headers<A> {
                 padding: [0; 3],
             },
             tcp,
+            checksum: ip.checksum,
         })
     }
 

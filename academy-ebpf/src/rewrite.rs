@@ -34,6 +34,15 @@ impl<A: Ip> Tuple<A> {
             destination_port: flow.destination_port,
         }
     }
+
+    /// Both ports, as they stand in the packet.
+    #[inline(always)]
+    #[must_use]
+    pub fn ports(&self) -> [u8; 4] {
+        let [s0, s1] = self.source_port.be16.to_ne_bytes();
+        let [d0, d1] = self.destination_port.be16.to_ne_bytes();
+        [s0, s1, d0, d1]
+    }
 }
 
 /// Puts `new` into the packet. `None` where the packet cannot be written; it may then be changed
@@ -47,19 +56,19 @@ pub fn translate<A: Ip, P: Packet>(
     let old = &headers.key;
     let addresses = A::difference(Difference::default(), old.source, new.source);
     let addresses = A::difference(addresses, old.destination, new.destination);
-    let [s0, s1] = new.source_port.be16.to_ne_bytes();
-    let [d0, d1] = new.destination_port.be16.to_ne_bytes();
     let ports = Difference::default()
-        .replace(&old.source_port.be16.to_ne_bytes(), &[s0, s1])
-        .replace(&old.destination_port.be16.to_ne_bytes(), &[d0, d1]);
+        .replace(&old.source_port.be16.to_ne_bytes(), &new.source_port.be16.to_ne_bytes())
+        .replace(
+            &old.destination_port.be16.to_ne_bytes(),
+            &new.destination_port.be16.to_ne_bytes(),
+        );
 
     let udp = old.protocol == protocol::UDP;
     let checksum = headers.transport + if udp { 6 } else { 16 };
     let pseudo = Covered::PseudoHeader { ipv6: A::IS_IPV6 };
     packet.update_checksum(checksum, addresses, pseudo, udp)?;
     packet.update_checksum(checksum, ports, Covered::Header, udp)?;
-    packet.store(headers.transport, &[s0, s1, d0, d1])?;
-    A::set_addresses(packet, headers.network, new.source, new.destination, addresses)
+    A::set_tuple(packet, headers, new, addresses)
 }
 
 /// Writes an Ethernet header's addresses.

@@ -54,6 +54,32 @@ pub struct Search<A: 'static> {
 /// a SYN reuses, are removed in passing and count as none.
 #[inline(always)]
 pub fn find<A: Ip>(headers: &Headers<A>, now: u64) -> Search<A> {
+    find_by(headers, now, endpoint_of)
+}
+
+/// [`find`] for a packet of the endpoint at `ifindex`, which is at hand: most of its conversations
+/// are with itself, and need no other look-up.
+#[inline(always)]
+pub fn find_of<A: Ip>(
+    headers: &Headers<A>,
+    now: u64,
+    ifindex: u32,
+    endpoint: &'static Endpoint,
+) -> Search<A> {
+    find_by(headers, now, |flow| {
+        if flow.endpoint == ifindex && flow.generation == endpoint.generation {
+            return Some(endpoint);
+        }
+        endpoint_of(flow)
+    })
+}
+
+#[inline(always)]
+fn find_by<A: Ip>(
+    headers: &Headers<A>,
+    now: u64,
+    endpoint_of: impl FnOnce(&Flow<A>) -> Option<&'static Endpoint>,
+) -> Search<A> {
     let none = Search { found: None, noted: false };
     let Some((row, table)) = maps::find_flow(&headers.key) else {
         return none;
