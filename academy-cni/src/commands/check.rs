@@ -2,11 +2,11 @@
 
 use ipnet::IpNet;
 
-use super::{Call, SWEEP_BUDGET, add, ports, refresh};
+use super::{Call, add, ports, refresh};
 use crate::{
     attachment::Attachment,
     config::{NetworkConfig, mac_text},
-    datapath::Datapath,
+    datapath::{Datapath, Sweep},
     error::{Error, Result},
     host::Host,
     ipam,
@@ -46,7 +46,7 @@ pub(super) fn run(call: &Call) -> Result<()> {
         .ok_or_else(|| wrong("the data plane is gone: nothing is pinned".to_owned()))?;
     refresh(&mut datapath, &host, Some(&config))?;
     datapath.check_endpoint(&add::endpoint(&record, bridge, port), &ports::rows(&record))?;
-    datapath.sweep(SWEEP_BUDGET)?;
+    datapath.sweep(Sweep::Some)?;
     Ok(())
 }
 

@@ -1,8 +1,12 @@
 //! DEL: detach a container.
 
-use super::{Call, SWEEP_BUDGET, detach::Detacher, failures::Failures, predecessor};
+use super::{Call, detach::Detacher, failures::Failures, predecessor};
 use crate::{
-    config::TeardownConfig, datapath::Datapath, error::Result, lock::GlobalLock, netlink::Netlink,
+    config::TeardownConfig,
+    datapath::{Datapath, Sweep},
+    error::Result,
+    lock::GlobalLock,
+    netlink::Netlink,
     record,
 };
 
@@ -33,7 +37,7 @@ pub(super) fn run(call: &Call) -> Result<()> {
     detacher.also_release_in(config.stores(&call.paths, attachment.network()));
     detacher.detach(&attachment, record.as_ref(), &mut failures);
     if let Some(datapath) = &mut datapath {
-        failures.note(datapath.sweep(SWEEP_BUDGET));
+        failures.note(datapath.sweep(Sweep::Some));
     }
     failures.note(own_netns);
     failures.finish()

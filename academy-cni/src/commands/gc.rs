@@ -2,11 +2,11 @@
 
 use std::{collections::BTreeSet, path::Path};
 
-use super::{Call, SWEEP_BUDGET, detach::Detacher, failures::Failures, refresh};
+use super::{Call, detach::Detacher, failures::Failures, refresh};
 use crate::{
     attachment::Attachment,
     config::{NetworkConfig, TeardownConfig},
-    datapath::Datapath,
+    datapath::{Datapath, Sweep},
     error::Result,
     host::Host,
     ipam::{self, Holder},
@@ -59,7 +59,7 @@ pub(super) fn run(call: &Call) -> Result<()> {
         failures.note(remove_dead_rows(datapath, host));
         let config = NetworkConfig::for_status(&call.config).ok();
         failures.note(refresh(datapath, host, config.as_ref()));
-        failures.note(datapath.sweep(SWEEP_BUDGET));
+        failures.note(datapath.sweep(Sweep::All));
     }
     failures.finish()
 }

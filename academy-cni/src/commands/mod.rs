@@ -31,9 +31,6 @@ use crate::{
     spec::{Command, Env, Version, versions_document},
 };
 
-/// How many rows of dead conversations a call removes in passing at most.
-const SWEEP_BUDGET: usize = 512;
-
 /// One call of the plugin.
 #[derive(Debug)]
 pub struct Call {

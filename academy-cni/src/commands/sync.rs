@@ -1,9 +1,14 @@
 //! `academy sync`: look at the host again. The package's udev rule runs it when an interface
 //! appears or netfilter gets between the ports of bridges; nothing else stays running.
 
-use super::{SWEEP_BUDGET, failures::Failures, refresh};
+use super::{failures::Failures, refresh};
 use crate::{
-    datapath::Datapath, error::Result, host::Host, lock::GlobalLock, netlink::Netlink, paths::Paths,
+    datapath::{Datapath, Sweep},
+    error::Result,
+    host::Host,
+    lock::GlobalLock,
+    netlink::Netlink,
+    paths::Paths,
 };
 
 /// Renews what the data plane knows about the host, its hooks on uplinks and bridges, and removes
@@ -18,6 +23,6 @@ pub fn sync(paths: &Paths) -> Result<()> {
     let host = Host::look(&netlink)?;
     let mut failures = Failures::default();
     failures.note(refresh(&mut datapath, &host, None));
-    failures.note(datapath.sweep(SWEEP_BUDGET));
+    failures.note(datapath.sweep(Sweep::All));
     failures.finish()
 }

@@ -1,5 +1,6 @@
 //! The maps and programs of the data plane: the only part that talks to BPF.
 
+mod batch;
 mod endpoints;
 mod hooks;
 mod pins;
@@ -15,5 +16,6 @@ mod uplinks;
 pub use self::{
     pins::Datapath,
     probe::probe,
+    sweep::Sweep,
     types::{AttachMode, EndpointSpec, HostLink, HostState, PortHolder, PortRow, PortRowKey},
 };

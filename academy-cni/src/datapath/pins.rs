@@ -146,7 +146,7 @@ impl Datapath {
         HashMap::try_from(map).map_err(|error| fail("open", name, &error))
     }
 
-    fn map(&self, name: &str) -> Result<MapData> {
+    pub(super) fn map(&self, name: &str) -> Result<MapData> {
         MapData::from_pin(self.map_pin(name)).map_err(|error| fail("open", name, &error))
     }
 

@@ -9,6 +9,7 @@ use nix::errno::Errno;
 
 use super::{
     Datapath,
+    batch::{self, Walk},
     pins::fail,
     rows::{self, Rows},
     types::{PortHolder, PortRow, PortRowKey},
@@ -72,8 +73,8 @@ impl Datapath {
     /// Code 5 when the kernel does not let the maps be read.
     pub fn port_rows(&self) -> Result<Vec<(PortRowKey, u64, u32, PortVerdict)>> {
         let mut found = Vec::new();
-        collect::<Ipv4>(&self.hash(Ipv4::PORTS)?, &mut found)?;
-        collect::<Ipv6>(&self.hash(Ipv6::PORTS)?, &mut found)?;
+        collect::<Ipv4>(&self.map(Ipv4::PORTS)?, &mut found)?;
+        collect::<Ipv6>(&self.map(Ipv6::PORTS)?, &mut found)?;
         Ok(found)
     }
 
@@ -116,15 +117,14 @@ impl Datapath {
 }
 
 fn collect<A: Rows>(
-    ports: &Ports<A>,
+    ports: &MapData,
     found: &mut Vec<(PortRowKey, u64, u32, PortVerdict)>,
 ) -> Result<()>
 where
     PortKey<A>: Pod,
     PortMapping<A>: Pod,
 {
-    for row in ports.iter() {
-        let (key, value) = row.map_err(|error| fail("read", A::PORTS, &error))?;
+    for (key, value) in batch::rows::<PortKey<A>, PortMapping<A>>(ports, A::PORTS, Walk::Whole)? {
         let verdict = rows::verdict(value.verdict);
         found.push((rows::port_row_key(&key), value.owner, value.ifindex, verdict));
     }

@@ -5,64 +5,77 @@ use std::collections::HashMap as Map;
 use academy_common::{Flow, FlowKey, FlowState, FlowVerdict, Ipv4, Ipv6, protocol, seen};
 use aya::{Pod, maps::HashMap};
 
-use super::{Datapath, pins::fail, ports::is_absent, rows::Rows};
-use crate::error::Result;
+use super::{
+    Datapath,
+    batch::{self, Walk},
+    pins::fail,
+    ports::is_absent,
+    rows::Rows,
+};
+use crate::{error::Result, random};
 
 const SECOND: u64 = 1_000_000_000;
 /// Idle times, as nf_conntrack's.
 const TCP_ESTABLISHED: u64 = 432_000 * SECOND;
 const TCP_OPENING: u64 = 120 * SECOND;
 const TCP_CLOSING: u64 = 120 * SECOND;
+/// The shortest of all.
 const UDP_ONE_WAY: u64 = 30 * SECOND;
 const UDP_BOTH_WAYS: u64 = 120 * SECOND;
-/// How many rows are looked at for one that may be removed.
-const LOOKS: usize = 16;
+
+/// How much of the tables is looked at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Sweep {
+    /// One batch of each, somewhere: what every ADD and DEL can spend.
+    Some,
+    /// Everything.
+    All,
+}
 
 impl Datapath {
-    /// Removes dead and idle rows: at most `budget`, so that no call takes long. How many it was.
+    /// Removes rows of dead and idle conversations. How many it was.
     ///
     /// # Errors
     /// Code 5 when the kernel does not let the maps be read or written.
-    pub fn sweep(&mut self, budget: usize) -> Result<usize> {
+    pub fn sweep(&mut self, sweep: Sweep) -> Result<usize> {
+        let walk = match sweep {
+            Sweep::All => Walk::Whole,
+            Sweep::Some => Walk::From(random::number()? as u32),
+        };
         let endpoints = self.endpoints()?;
         let live: Map<u32, u64> =
             endpoints.iter().map(|(index, row)| (*index, row.generation)).collect();
         let mut removed = 0;
         for name in [Ipv4::OPENING, Ipv4::FLOWS] {
-            removed += self.sweep_map::<Ipv4>(name, &live, budget - removed)?;
+            removed += self.sweep_map::<Ipv4>(name, &live, walk)?;
         }
         for name in [Ipv6::OPENING, Ipv6::FLOWS] {
-            removed += self.sweep_map::<Ipv6>(name, &live, budget - removed)?;
+            removed += self.sweep_map::<Ipv6>(name, &live, walk)?;
         }
         Ok(removed)
     }
 
-    fn sweep_map<A: Rows>(&self, name: &str, live: &Map<u32, u64>, budget: usize) -> Result<usize>
+    fn sweep_map<A: Rows>(&self, name: &str, live: &Map<u32, u64>, walk: Walk) -> Result<usize>
     where
         FlowKey<A>: Pod,
         Flow<A>: Pod,
     {
-        let mut rows: HashMap<_, FlowKey<A>, Flow<A>> = self.hash(name)?;
+        let found = batch::rows::<FlowKey<A>, Flow<A>>(&self.map(name)?, name, walk)?;
         let now = monotonic();
-        let mut dead = Vec::new();
-        for row in rows.iter().take(budget * LOOKS) {
-            // Programs insert and remove meanwhile: a walk that loses its place ends.
-            let Ok((key, flow)) = row else { break };
-            let other = rows.get(&other_key(&key, &flow), 0).ok();
-            if is_over(&key, &flow, other.as_ref(), live, now) {
-                dead.push(key);
-                if dead.len() == budget {
-                    break;
-                }
+        let mut rows: HashMap<_, FlowKey<A>, Flow<A>> = self.hash(name)?;
+        let mut removed = 0;
+        for (key, flow) in found {
+            let other = || rows.get(&other_key(&key, &flow), 0).ok();
+            if !is_over(&key, &flow, other, live, now) {
+                continue;
+            }
+            match rows.remove(&key) {
+                Ok(()) => removed += 1,
+                Err(error) if is_absent(&error) => {}
+                Err(error) => return Err(fail("remove from", name, &error)),
             }
         }
-        for key in &dead {
-            match rows.remove(key) {
-                Err(error) if !is_absent(&error) => return Err(fail("remove from", name, &error)),
-                _ => {}
-            }
-        }
-        Ok(dead.len())
+        Ok(removed)
     }
 }
 
@@ -83,7 +96,7 @@ fn other_key<A: Copy>(key: &FlowKey<A>, flow: &Flow<A>) -> FlowKey<A> {
 fn is_over<A>(
     key: &FlowKey<A>,
     flow: &Flow<A>,
-    other: Option<&Flow<A>>,
+    other: impl FnOnce() -> Option<Flow<A>>,
     live: &Map<u32, u64>,
     now: u64,
 ) -> bool {
@@ -91,8 +104,13 @@ fn is_over<A>(
     if translated && live.get(&flow.endpoint) != Some(&flow.generation) {
         return true;
     }
-    let last_seen = other.map_or(flow.last_seen, |other| other.last_seen.max(flow.last_seen));
-    now.saturating_sub(last_seen) > idle_limit(key.protocol, flow, other)
+    if now.saturating_sub(flow.last_seen) <= UDP_ONE_WAY {
+        return false;
+    }
+    let other = other();
+    let spoke = other.as_ref().map_or(0, |other| other.last_seen);
+    let idle = now.saturating_sub(flow.last_seen.max(spoke));
+    idle > idle_limit(key.protocol, flow, other.as_ref())
 }
 
 /// How long both sides may be silent, nanoseconds.
@@ -150,17 +168,17 @@ mod tests {
     #[test]
     fn a_row_of_a_gone_or_another_endpoint_is_over() {
         let spoke = row(3, 0, seen::SPOKE);
-        assert!(!is_over(&udp(), &spoke, None, &live(), NOW));
-        assert!(is_over(&udp(), &row(4, 0, seen::SPOKE), None, &live(), NOW));
-        assert!(is_over(&udp(), &spoke, None, &Map::from([(3, 8)]), NOW));
+        assert!(!is_over(&udp(), &spoke, || None, &live(), NOW));
+        assert!(is_over(&udp(), &row(4, 0, seen::SPOKE), || None, &live(), NOW));
+        assert!(is_over(&udp(), &spoke, || None, &Map::from([(3, 8)]), NOW));
     }
 
     #[test]
     fn a_silent_side_keeps_its_row_while_the_other_one_speaks() {
         let silent = row(3, 10 * UDP_BOTH_WAYS, 0);
         let speaks = row(3, 0, seen::SPOKE);
-        assert!(!is_over(&udp(), &silent, Some(&speaks), &live(), NOW));
-        assert!(!is_over(&udp(), &speaks, Some(&silent), &live(), NOW));
+        assert!(!is_over(&udp(), &silent, || Some(speaks), &live(), NOW));
+        assert!(!is_over(&udp(), &speaks, || Some(silent), &live(), NOW));
     }
 
     #[test]
@@ -168,7 +186,7 @@ mod tests {
         let asked = row(3, UDP_ONE_WAY + 1, seen::SPOKE);
         let silent = row(3, UDP_ONE_WAY + 1, 0);
         let answered = row(3, UDP_ONE_WAY + 1, seen::SPOKE);
-        assert!(is_over(&udp(), &asked, Some(&silent), &live(), NOW));
-        assert!(!is_over(&udp(), &asked, Some(&answered), &live(), NOW));
+        assert!(is_over(&udp(), &asked, || Some(silent), &live(), NOW));
+        assert!(!is_over(&udp(), &asked, || Some(answered), &live(), NOW));
     }
 }

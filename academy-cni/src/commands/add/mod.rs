@@ -13,7 +13,7 @@ pub(crate) use bridge::BRIDGE_ALIAS;
 use container::{Inside, Pair};
 
 use super::{
-    Call, SWEEP_BUDGET,
+    Call,
     detach::Detacher,
     failures::Failures,
     liveness::Liveness,
@@ -23,7 +23,7 @@ use super::{
 use crate::{
     attachment::Attachment,
     config::{Json, NetworkConfig, mac_text},
-    datapath::{Datapath, EndpointSpec},
+    datapath::{Datapath, EndpointSpec, Sweep},
     error::{Error, Result},
     host::Host,
     ipam::{self, Allocation},
@@ -155,7 +155,7 @@ impl<'a> Add<'a> {
         }
         container::introduce(self.netlink, self.inside, &bridge, &pair, &allocations, &gateways);
         self.publish(datapath, &record, undo)?;
-        say_failure(datapath.borrow_mut().sweep(SWEEP_BUDGET));
+        say_failure(datapath.borrow_mut().sweep(Sweep::Some));
         Ok(self.result(&bridge, &pair, &allocations, routes))
     }
 
