@@ -31,7 +31,7 @@ pub mod topology;
 
 pub mod wait;
 
-pub use ask::{Answer, Case, Family, Protocol, Query, Reply};
+pub use ask::{Answer, Case, Conversation, Family, Protocol, Query, Reply};
 pub use attached::{Attached, Container};
 pub use cni::{Call, Outcome};
 pub use netns::Netns;

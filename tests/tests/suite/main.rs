@@ -9,6 +9,7 @@
 )]
 
 mod bad_input;
+mod boundaries;
 mod bridge_ports;
 mod check;
 mod cnitool;
