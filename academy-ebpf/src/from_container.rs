@@ -30,8 +30,9 @@ use crate::{
 /// Why the packet is left to the kernel.
 #[inline(always)]
 pub fn run(skb: &mut Skb) -> Outcome {
-    // Whoever is in the container may have written one.
-    skb.clear_mark();
+    // Whoever is in the container may have written one. From here on the frame is known to have
+    // come by this veth.
+    skb.set_mark(marks::PASSED);
     let endpoint = maps::endpoint(skb.ifindex()).ok_or(Pass::Foreign)?;
     if skb.has_vlan() {
         return Err(Pass::Vlan);
@@ -42,19 +43,14 @@ pub fn run(skb: &mut Skb) -> Outcome {
         ETHERTYPE_IPV6 => translated::<Ipv6>(skb, endpoint, &frame),
         _ => Err(Pass::NotIp),
     };
-    let reason = match outcome {
-        Ok(sent) => return Ok(sent),
+    match outcome {
         Err(Pass::Forged | Pass::WrongInterface) => {
             skb.set_mark(marks::REFUSED);
-            return outcome;
+            outcome
         }
-        Err(reason) => reason,
-    };
-    if let Some(sent) = short_cut(skb, endpoint, &frame) {
-        return Ok(sent);
+        Err(reason) => short_cut(skb, endpoint, &frame).ok_or(reason),
+        sent => sent,
     }
-    skb.set_mark(marks::PASSED);
-    Err(reason)
 }
 
 /// The addresses of the Ethernet header.

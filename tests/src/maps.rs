@@ -30,6 +30,27 @@ impl Lab {
         dump(&self.map(name))
     }
 
+    /// Gives the one endpoint of the lab another generation, as if another container had taken over
+    /// the interface of the first, number and all.
+    ///
+    /// # Panics
+    /// When there is not exactly one.
+    #[track_caller]
+    pub fn renew_generation(&self) {
+        let rows = self.rows("endpoints");
+        let [row] = rows.as_slice() else { panic!("one endpoint: {rows:?}") };
+        let bytes = |field: &str| -> Vec<String> {
+            let bytes = row[field].as_array().expect("bytes").iter();
+            bytes.map(|byte| byte.as_str().expect("a byte").to_owned()).collect()
+        };
+        let mut value = bytes("value");
+        let first = u8::from_str_radix(value[0].trim_start_matches("0x"), 16).unwrap();
+        value[0] = format!("{:#04x}", first ^ 1);
+        let mut update = Command::new("bpftool");
+        update.args(["map", "update", "pinned"]).arg(self.map("endpoints"));
+        must(update.arg("key").args(bytes("key")).arg("value").args(value));
+    }
+
     /// The sum over all CPUs of one counter.
     #[must_use]
     #[track_caller]

@@ -25,7 +25,7 @@ use crate::{
 };
 
 impl Datapath {
-    /// Writes the rows of an attachment, over those that may be there.
+    /// Writes an attachment's endpoint and its addresses, over rows that may be there.
     ///
     /// # Errors
     /// Code 5 when the kernel refuses a row.
@@ -45,21 +45,23 @@ impl Datapath {
         }
         let mut endpoints = self.hash(map_names::ENDPOINTS)?;
         let key = EndpointKey { ifindex: spec.ifindex };
-        endpoints.insert(key, row(spec), 0).map_err(|e| refused(map_names::ENDPOINTS, e))?;
-        if spec.bridge != 0 {
-            let mut fdb = self.hash(map_names::FDB)?;
-            let (key, entry) = place(spec);
-            fdb.insert(key, entry, 0).map_err(|e| refused(map_names::FDB, e))?;
-        }
-        Ok(())
+        endpoints.insert(key, row(spec), 0).map_err(|e| refused(map_names::ENDPOINTS, e))
     }
 
-    /// Attaches the short cut to the host side of a container.
+    /// Attaches the short cut to the host side of a container, and then opens it to neighbours:
+    /// a frame that the container sent before its hook was there carries no mark, and would look
+    /// to the bridge's hook like its MAC behind another port.
     ///
     /// # Errors
     /// Code 5 when the kernel refuses it.
-    pub fn attach_container(&mut self, name: &str, index: u32, mode: AttachMode) -> Result<()> {
-        self.attach(name, index, Hook::FROM_CONTAINER, mode)
+    pub fn attach_container(&mut self, spec: &EndpointSpec, mode: AttachMode) -> Result<()> {
+        self.attach(&spec.ifname, spec.ifindex, Hook::FROM_CONTAINER, mode)?;
+        if spec.bridge == 0 {
+            return Ok(());
+        }
+        let mut fdb = self.hash(map_names::FDB)?;
+        let (key, entry) = place(spec);
+        fdb.insert(key, entry, 0).map_err(|error| fail("write", map_names::FDB, &error))
     }
 
     /// Removes the rows of an attachment.

@@ -57,6 +57,22 @@ fn neighbours_reach_each_other_straight() {
     report.check(packets >= 12, || format!("only {packets} packets took the short cut"));
 }
 
+/// What a container sends while it is made, such as its first neighbour solicitations, does not look
+/// to the bridge's hook like its MAC behind another port.
+#[test]
+fn a_new_containers_first_frames_do_not_end_its_short_cut() {
+    let lab = Lab::new();
+    for turn in 0..24 {
+        let container = lab.container("new");
+        let attached = lab.add(&container, &[]);
+        let rows = lab.rows("fdb");
+        let [row] = rows.as_slice() else { panic!("turn {turn}: {rows:?}") };
+        let flags = row["formatted"]["value"]["flags"].as_u64();
+        assert_eq!(flags, Some(0), "turn {turn}: {row}");
+        lab.del(&attached);
+    }
+}
+
 /// The bridge's own counters tell whether a frame went through it.
 #[test]
 fn the_short_cut_bypasses_the_bridge_and_netfilter() {

@@ -36,6 +36,28 @@ pub fn replaced(lab: &Lab) {
     }
 }
 
+/// Numbers of interfaces come up again one day: a conversation is with a generation of an endpoint,
+/// and is over when another one has its place.
+#[test]
+fn a_conversation_does_not_outlive_its_generation() {
+    let mut report = Report::new();
+    for case in Case::ALL {
+        let lab = Lab::new();
+        let web = lab.container("web");
+        let attached = lab.add(&web, &Mapping::both(PORT, 8080));
+        let servers = attached.serve("web", &web, 8080);
+        let query = lab.from_client(case.protocol, case.family.of(HOST), PORT);
+        let mut client = query.open().unwrap();
+        report.answered_by(&format!("{case} before"), &client.ask(), "web");
+        let asked: usize = servers.iter().map(Server::questions).sum();
+        lab.renew_generation();
+        client.set_patience(wait::SILENCE);
+        report.unanswered(&format!("{case} afterwards"), &client.ask());
+        let after = servers.iter().map(Server::questions).sum::<usize>();
+        report.check(after == asked, || format!("{case}: the question arrived"));
+    }
+}
+
 /// Datagrams that come while there is no container must not make the next one invisible.
 #[test]
 fn cni_01_udp_client_that_spoke_before_the_container_existed_reaches_it() {

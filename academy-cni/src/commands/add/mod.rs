@@ -234,8 +234,9 @@ impl<'a> Add<'a> {
         let owner = self.attachment.owner();
         refresh(&mut datapath.borrow_mut(), host, Some(config))?;
         undo.push("remove the endpoint", move || datapath.borrow_mut().remove_endpoint(owner));
-        datapath.borrow_mut().add_endpoint(&endpoint(record, bridge, &pair.host))?;
-        datapath.borrow_mut().attach_container(&pair.host.name, pair.host.index, config.attach)
+        let endpoint = endpoint(record, bridge, &pair.host);
+        datapath.borrow_mut().add_endpoint(&endpoint)?;
+        datapath.borrow_mut().attach_container(&endpoint, config.attach)
     }
 
     fn publish(
