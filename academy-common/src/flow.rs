@@ -63,6 +63,39 @@ pub struct Flow<A> {
     pub padding: u32,
 }
 
+impl<A: Copy> FlowKey<A> {
+    /// The key of a packet that goes the other way.
+    #[inline(always)]
+    #[must_use]
+    pub const fn turned(&self) -> Self {
+        Self {
+            source: self.destination,
+            destination: self.source,
+            source_port: self.destination_port,
+            destination_port: self.source_port,
+            protocol: self.protocol,
+            padding: self.padding,
+        }
+    }
+}
+
+impl<A: Copy> Flow<A> {
+    /// The key of the other direction's row: what this direction's packets look like once
+    /// translated, turned around.
+    #[inline(always)]
+    #[must_use]
+    pub const fn other_key(&self, protocol: u8) -> FlowKey<A> {
+        FlowKey {
+            source: self.destination,
+            destination: self.source,
+            source_port: self.destination_port,
+            destination_port: self.source_port,
+            protocol,
+            padding: [0; 3],
+        }
+    }
+}
+
 /// How to reach the side that opened a conversation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Pod, Zeroable)]
 #[repr(C)]
@@ -144,3 +177,41 @@ const _: () = assert!(size_of::<FlowKey<crate::Ipv6>>() == 40);
 const _: () = assert!(size_of::<Way>() == 20);
 const _: () = assert!(size_of::<Flow<crate::Ipv4>>() == 80);
 const _: () = assert!(size_of::<Flow<crate::Ipv6>>() == 104);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Ipv4;
+
+    #[test]
+    fn the_other_direction_is_found_from_either_row() {
+        let address = |last| Ipv4 { octets: [10, 0, 0, last] };
+        let asks = FlowKey {
+            source: address(1),
+            destination: address(2),
+            source_port: Be16::new(40_000),
+            destination_port: Be16::new(8080),
+            protocol: 6,
+            padding: [0; 3],
+        };
+        let translated = Flow {
+            source: address(1),
+            destination: address(3),
+            source_port: Be16::new(40_000),
+            destination_port: Be16::new(80),
+            ..Flow::default()
+        };
+        let answers = translated.other_key(6);
+        assert_eq!((answers.source, answers.source_port), (address(3), Be16::new(80)));
+        let back = Flow {
+            source: address(2),
+            destination: address(1),
+            source_port: Be16::new(8080),
+            destination_port: Be16::new(40_000),
+            ..Flow::default()
+        };
+        assert_eq!(back.other_key(6), asks);
+        assert_eq!(asks.turned().turned(), asks);
+        assert_eq!(asks.turned().destination_port, Be16::new(40_000));
+    }
+}

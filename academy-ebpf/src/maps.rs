@@ -327,9 +327,8 @@ pub fn with_counters(work: impl FnOnce(&mut Counters)) {
 /// The published port at exactly `key`.
 #[inline(always)]
 pub fn port<A: Tables>(key: &PortKey<A>) -> Option<&'static PortMapping<A>> {
-    // SAFETY: programs never write the map, user space replaces whole rows; the memory stays
-    // mapped until the program ends (RCU). It may be reused for another row meanwhile, which the
-    // generation in it tells.
+    // SAFETY: only user space writes here, whole rows; the memory stays mapped until the program
+    // ends (RCU). Another row may reuse it, which the generation tells.
     unsafe { A::ports().get(key) }
 }
 

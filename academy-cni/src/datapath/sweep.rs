@@ -65,7 +65,7 @@ impl Datapath {
         let mut rows: HashMap<_, FlowKey<A>, Flow<A>> = self.hash(name)?;
         let mut removed = 0;
         for (key, flow) in found {
-            let other = || rows.get(&other_key(&key, &flow), 0).ok();
+            let other = || rows.get(&flow.other_key(key.protocol), 0).ok();
             if !is_over(&key, &flow, other, live, now) {
                 continue;
             }
@@ -76,18 +76,6 @@ impl Datapath {
             }
         }
         Ok(removed)
-    }
-}
-
-/// The key of the other direction's row: the translated tuple, turned around.
-fn other_key<A: Copy>(key: &FlowKey<A>, flow: &Flow<A>) -> FlowKey<A> {
-    FlowKey {
-        source: flow.destination,
-        destination: flow.source,
-        source_port: flow.destination_port,
-        destination_port: flow.source_port,
-        protocol: key.protocol,
-        padding: [0; 3],
     }
 }
 

@@ -3,7 +3,7 @@
 use academy_common::{Flow, FlowKey, FlowState, Way};
 
 use super::{
-    Found, other_key,
+    Found,
     step::{Change, may_change, step},
 };
 use crate::{
@@ -40,7 +40,7 @@ pub fn follow<A: Ip>(found: &Found<A>, headers: &Headers<A>, now: u64) {
 /// up in somebody else's row.
 #[inline(always)]
 pub fn refresh_way<A: Ip>(found: &Found<A>, headers: &Headers<A>, way: &Way) {
-    let key = other_key(found.flow, headers.key.protocol);
+    let key = found.flow.other_key(headers.key.protocol);
     let Some(other) = maps::flow_in(found.table(), &key) else {
         return;
     };
@@ -58,7 +58,7 @@ pub fn refresh_way<A: Ip>(found: &Found<A>, headers: &Headers<A>, way: &Way) {
 fn change<A: Ip>(found: &Found<A>, headers: &Headers<A>, tcp: bool, now: u64) {
     let Found { row, flow, .. } = found;
     let table = found.table();
-    let key = other_key(flow, headers.key.protocol);
+    let key = flow.other_key(headers.key.protocol);
     let Some(other) = maps::flow_in(table, &key) else {
         return;
     };

@@ -110,25 +110,10 @@ pub fn endpoint_of<A: Ip>(flow: &Flow<A>) -> Option<&'static Endpoint> {
     maps::endpoint(flow.endpoint).filter(|endpoint| endpoint.generation == flow.generation)
 }
 
-/// The key of the other direction's row: what this direction's packets look like once translated,
-/// turned around.
-#[inline(always)]
-#[must_use]
-pub fn other_key<A: Ip>(flow: &Flow<A>, protocol: u8) -> FlowKey<A> {
-    FlowKey {
-        source: flow.destination,
-        destination: flow.source,
-        source_port: flow.destination_port,
-        destination_port: flow.source_port,
-        protocol,
-        padding: [0; 3],
-    }
-}
-
 /// Removes both rows of a conversation, wherever they are.
 #[inline(never)]
 pub fn forget<A: Ip>(key: &FlowKey<A>, flow: &Flow<A>) {
-    let other = other_key(flow, key.protocol);
+    let other = flow.other_key(key.protocol);
     for table in [Table::Flows, Table::Opening] {
         maps::remove_flow(table, key);
         maps::remove_flow(table, &other);

@@ -32,14 +32,7 @@ pub fn departure<A: Ip>(headers: &Headers<A>, now: u64) {
     if !ports::is_published(key.source, key.source_port, key.protocol) {
         return;
     }
-    let reply = FlowKey {
-        source: key.destination,
-        destination: key.source,
-        source_port: key.destination_port,
-        destination_port: key.source_port,
-        protocol: key.protocol,
-        padding: [0; 3],
-    };
+    let reply = key.turned();
     if let Some((row, table)) = maps::find_flow(&reply) {
         let flow = row.read();
         if flow.verdict == FlowVerdict::Kernel as u8 {
